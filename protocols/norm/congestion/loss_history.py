@@ -12,6 +12,7 @@ __all__ = ["INTERVALS", "LossHistory", "mean_interval"]
 
 WEIGHTS: Final[Sequence[float]] = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
 INTERVALS: Final = len(WEIGHTS)
+_NEXT_WEIGHTS: Final = WEIGHTS[1:]
 LEAST_DISCOUNT: Final = 0.5
 """The factor by which older intervals count less, at the least."""
 MOST_MISSING: Final = 256
@@ -20,26 +21,27 @@ MOST_EVENTS: Final = 2 * INTERVALS
 """Loss events that are recorded of one gap: more than these replace the whole history anyway."""
 
 
-def mean_interval(intervals: Sequence[float], discounts: Sequence[float] = (), present: float = 1.0) -> float:
+def mean_interval(present: float, closed: Sequence[float], discounts: Sequence[float], factor: float = 1.0) -> float:
     """Return the average loss interval in packets (RFC 5348 5.4).
 
-    The first of the intervals, newest first, is the present one, without a loss event at its end. It takes the place of the
-    oldest one where that makes the average larger. `discounts` are factors of the weights of all intervals (none: 1),
-    `present` is a further one of all but the first while the present interval counts. 0 without intervals.
+    `present` is the interval without a loss event at its end, `closed` are the others, newest first, with a factor of the
+    weight of each in `discounts`. The present interval takes the place of the oldest one where that makes the average larger;
+    `factor` is a further one of the others then.
     """
-    factors = [*discounts, *[1.0] * (len(intervals) - len(discounts))]
-    with_present = [*zip(intervals, [1.0, *[factor * present for factor in factors[1:]]], strict=True)]
-    closed = [*zip(intervals, factors, strict=True)][1:]
-    return max(_average(with_present[: max(len(closed), 1)]), _average(closed))
+    total, weights = present, 1.0
+    for weight, discount, interval in zip(_NEXT_WEIGHTS, discounts, closed[:-1], strict=False):
+        total += weight * (discount * factor) * interval
+        weights += weight * (discount * factor)
+    return max(total / weights, _average(closed, discounts))
 
 
-def _average(weighted: Sequence[tuple[float, float]]) -> float:
-    """Return the average of (interval, discount), by `WEIGHTS` and discounts."""
+def _average(intervals: Sequence[float], discounts: Sequence[float]) -> float:
+    """Return the average of at least one interval, by `WEIGHTS` and discounts."""
     total = weights = 0.0
-    for weight, (interval, discount) in zip(WEIGHTS, weighted, strict=False):
+    for weight, discount, interval in zip(WEIGHTS, discounts, intervals, strict=False):
         total += weight * discount * interval
         weights += weight * discount
-    return total / weights if weights else 0.0
+    return total / weights
 
 
 class LossHistory:
@@ -119,12 +121,11 @@ class LossHistory:
         if not self.intervals:
             return 0.0
         present = float(max(self.present, 1))
-        mean = mean_interval([present, *self.intervals], [1.0, *self._discounts], self._discount(present))
-        return min(1.0 / mean, 1.0)
+        return min(1.0 / mean_interval(present, self.intervals, self._discounts, self._discount(present)), 1.0)
 
     def _discount(self, present: float) -> float:
         """Return the factor by which older intervals count less, because the present one is long (RFC 5348 5.5)."""
-        average = _average([*zip(self.intervals, self._discounts, strict=True)])
+        average = _average(self.intervals, self._discounts)
         return 1.0 if present <= 2.0 * average else max(2.0 * average / present, LEAST_DISCOUNT)
 
     def _lose(self, first: int, count: int, now: float, rtt: float) -> None:

@@ -12,7 +12,6 @@ from protocols.norm.position import Point, TransmitPosition
 from protocols.norm.sender_state import SenderMessage
 from protocols.norm.session import Session
 from protocols.norm.stream_reception import StreamSenderState
-from protocols.norm.wire.sizes import size_of
 
 __all__ = ["ADVANCED", "OTHER", "RESCHEDULE", "FastSenderState"]
 
@@ -76,18 +75,6 @@ class FastSenderState(StreamSenderState, FastState):
             return OTHER
         self.receive(message, now)
         return RESCHEDULE
-
-    def note_arrival(self, message: FastData, now: float) -> bool:
-        """Let congestion control take note of a message that only advances the position, if there is any.
-
-        Returns whether feedback is due at another time now.
-        """
-        congestion = self.extras.congestion
-        if congestion is None:
-            return False
-        due = congestion.due
-        congestion.arrived(message.sequence, size_of(message), self._profile, now)
-        return congestion.due != due
 
     def process_in_lockstep(self, message: FastMessage, now: float) -> bool:
         """Process a message that keeps receivers in lockstep; return False for one that takes more.

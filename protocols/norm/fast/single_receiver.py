@@ -1,32 +1,60 @@
 """A NORM receiver that is called at every message, because it measures each sender by itself."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from protocols.machine import Address, Message
-from protocols.norm.fast.messages import FastData
-from protocols.norm.fast.sender_state import FastSenderState
+from protocols.norm.fast.messages import FastData, FastInfo, FastProbe
+from protocols.norm.fast.sender_state import ADVANCED, OTHER, RESCHEDULE, FastSenderState
 from protocols.norm.run_reception import NormBatchReceiver
 from protocols.norm.stream_reception import StreamSenderState
+from protocols.norm.wire.sizes import size_of
 
-__all__ = ["SingleNormReceiver"]
+__all__ = ["MeasuringSenderState", "SingleNormReceiver"]
+
+
+class MeasuringSenderState(FastSenderState):
+    """A sender whose content is processed by short cuts, and of which congestion control measures each message."""
+
+    __slots__ = ()
+
+    def take(self, message: FastData, now: float) -> int:
+        """Process content by a short cut, if there is one; return OTHER, ADVANCED or RESCHEDULE."""
+        result = OTHER
+        if message.expects is not None and message.expects is self.position:
+            # Positions are the sender's own objects, so nobody else can have sent it.
+            self.position = message.next_state
+            self.last_heard = now
+            result = ADVANCED
+        elif self._profile.backoff and super().take(message, now) != OTHER:
+            # Without a back-off a NACK would be sent, with what was measured, before the message is.
+            result = RESCHEDULE
+        congestion = self.extras.congestion
+        if result != OTHER and congestion is not None:
+            due = congestion.due
+            congestion.arrived(message.sequence, size_of(message), self._profile, now)
+            if congestion.due != due:
+                result = RESCHEDULE
+        return result
+
+    def interpret(self, message: FastData | FastInfo | FastProbe, now: float) -> int:
+        """Return OTHER: there is no short cut."""
+        return OTHER
 
 
 class SingleNormReceiver(NormBatchReceiver):
-    """A `NormReceiver` with a short cut for messages that only advance the position; it is in no lockstep group."""
+    """A `NormReceiver` with short cuts for content; it is in no lockstep group."""
 
-    state_type: ClassVar[type[StreamSenderState]] = FastSenderState
+    state_type: ClassVar[type[StreamSenderState]] = MeasuringSenderState
 
     __slots__ = ()
 
     def receive(self, message: Message, source: Address, to: Address, now: float) -> None:
-        """Process a message; of one that only advances the position, congestion control takes note."""
-        if type(message) is FastData and message.expects is not None:
-            state: Any = self._known(message.origin.source_id)
-            # Positions are the sender's own objects, so nobody else can have sent it.
-            if state is not None and state.position is message.expects:
-                state.position = message.next_state
-                state.last_heard = now
-                if state.note_arrival(message, now):
+        """Process a message, by a short cut where there is one."""
+        if type(message) is FastData:
+            state = self._known(message.origin.source_id)
+            result = state.take(message, now) if isinstance(state, MeasuringSenderState) else OTHER
+            if result != OTHER:
+                if state is not None and result == RESCHEDULE:
                     self.settle(state)
                 return
         super().receive(message, source, to, now)

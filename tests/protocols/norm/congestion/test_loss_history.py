@@ -87,11 +87,11 @@ def test_the_sequence_number_wraps() -> None:
 
 
 def test_the_present_interval_counts_when_it_makes_the_average_longer() -> None:
-    assert mean_interval([5.0, 100.0]) == 100.0
+    assert mean_interval(5.0, [100.0], [1.0]) == 100.0
     # While there are fewer than eight, it takes the place of the oldest one, too.
-    assert mean_interval([500.0, 100.0]) == 500.0
-    assert mean_interval([300.0, 200.0, 100.0]) == 250.0
-    assert mean_interval([250.0, *[10.0] * 8]) == 50.0
+    assert mean_interval(500.0, [100.0], [1.0]) == 500.0
+    assert mean_interval(300.0, [200.0, 100.0], [1.0] * 2) == 250.0
+    assert mean_interval(250.0, [10.0] * 8, [1.0] * 8) == 50.0
 
 
 def test_the_loss_event_rate_is_the_inverse_of_the_average_interval() -> None:
