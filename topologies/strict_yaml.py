@@ -1,7 +1,7 @@
 """Strict YAML: plain values and text keys, each key once, within bounds that keep a hostile file from using much memory.
 
-Dates, octal and sexagesimal numbers are read as text, since scenarios have none: `010` is not eight, and `1:30` not ninety. An alias
-counts as many values as its anchor, so that a few lines can't expand to millions.
+Dates, octal and sexagesimal numbers are read as text, since scenarios have none: `010` is not eight, and `1:30` not ninety. An
+alias counts as many values as its anchor, so that a few lines can't expand to millions.
 """
 
 import re

@@ -100,7 +100,8 @@ def _equation(reference: Reference, effort: float) -> Mapping[str, Measured]:
 
 
 def _interval(reference: Reference, effort: float) -> Mapping[str, Measured]:
-    mean = mean_interval(reference.params["intervals"])
+    present, *closed = reference.params["intervals"]
+    mean = mean_interval(present, closed, [1.0] * len(closed))
     return {"mean_interval": Measured(mean), "p": Measured(1.0 / mean)}
 
 

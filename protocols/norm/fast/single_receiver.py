@@ -52,9 +52,10 @@ class SingleNormReceiver(NormBatchReceiver):
         """Process a message, by a short cut where there is one."""
         if type(message) is FastData:
             state = self._known(message.origin.source_id)
-            result = state.take(message, now) if isinstance(state, MeasuringSenderState) else OTHER
-            if result != OTHER:
-                if state is not None and result == RESCHEDULE:
+            if isinstance(state, MeasuringSenderState):
+                result = state.take(message, now)
+                if result == RESCHEDULE:
                     self.settle(state)
-                return
+                if result != OTHER:
+                    return
         super().receive(message, source, to, now)
