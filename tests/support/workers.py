@@ -40,10 +40,6 @@ DIVIDED = (
 """Files of which every test is a unit."""
 
 
-SPREAD: Final = 0.75
-"""The share of the other units beside which the slow ones run, so that no process is left alone with a slow one at the end."""
-
-
 def kind_of(item: pytest.Item) -> str:
     """Return which kind a test is of by its marks."""
     return next((kind for kind in (SERIAL, TIMED) if item.get_closest_marker(kind)), NORMAL)
@@ -63,20 +59,12 @@ def unit_of(nodeid: str, kind: str = NORMAL) -> str:
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Sort tests: first `normal` ones, then `timed`, then `serial` ones.
-
-    Units with a test marked `slow` are spread over the first `SPREAD` of the other normal units: they mostly wait,
-    and the others compute meanwhile.
-    """
+    """Sort tests: units with a test marked `slow` first, so that none remains for the end; then `timed`, then `serial` ones."""
     units = {item.nodeid: unit_of(item.nodeid, kind_of(item)) for item in items}
-    slow = {units[item.nodeid]: None for item in items if item.get_closest_marker("slow")}
-    other = {unit: None for unit in units.values() if unit not in slow}
-    begins = {unit: SPREAD * number / len(slow) for number, unit in enumerate(slow)}
-    begins |= {unit: number / len(other) for number, unit in enumerate(other)}
+    slow = {units[item.nodeid] for item in items if item.get_closest_marker("slow")}
 
-    def place(item: pytest.Item) -> tuple[int, float, bool]:
-        unit = units[item.nodeid]
-        return KINDS.index(kind_of(item)), begins[unit], unit not in slow
+    def place(item: pytest.Item) -> tuple[int, bool]:
+        return KINDS.index(kind_of(item)), units[item.nodeid] not in slow
 
     return sorted(items, key=place)
 

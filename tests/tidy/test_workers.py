@@ -1,4 +1,4 @@
-"""Distribution of tests over processes: units are not split, slow ones run beside others, timed and serial ones last."""
+"""Distribution of tests over processes: units are not split, slow ones come first, timed and serial ones last."""
 
 import threading
 from pathlib import Path
@@ -39,16 +39,9 @@ def test_a_unit_is_a_file_or_files_with_a_shared_fixture_or_one_test() -> None:
     assert unit_of(f"{DIVIDED[0]}::test_a[1]") != unit_of(f"{DIVIDED[0]}::test_a[2]")
 
 
-def test_normal_units_come_first_then_timed_and_serial_tests() -> None:
+def test_units_with_a_slow_test_come_first_then_timed_and_serial_tests_last() -> None:
     order = ["c.py::1", "c.py::2", "a.py::1", "b.py::2", "b.py::3", "b.py::1"]
     assert [one.nodeid for one in in_order(ITEMS)] == order
-
-
-def test_slow_units_are_spread_over_the_first_three_quarters_of_the_others() -> None:
-    slow = [item(f"s{number}.py::1", "slow") for number in range(3)]
-    other = [item(f"n{number:02}.py::1") for number in range(12)]
-    order = "s0 n00 n01 n02 s1 n03 n04 n05 s2 n06 n07 n08 n09 n10 n11"
-    assert [one.nodeid.partition(".")[0] for one in in_order([*other, *slow])] == order.split()
 
 
 def test_timed_and_serial_tests_of_a_file_are_units_of_their_own(tmp_path: Path) -> None:
