@@ -37,6 +37,7 @@ def _lost(found: Explanation) -> list[tuple[str, str]]:
 
 
 @pytest.mark.emu
+@pytest.mark.timed
 def test_mininet_is_explained_by_the_losses_of_the_simulator(tmp_path: Path) -> None:
     (tmp_path / "keyed.yaml").write_text(SCENARIO)
     run = ["run", str(tmp_path / "keyed.yaml"), "--brief", "--out"]
