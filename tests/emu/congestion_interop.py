@@ -95,7 +95,10 @@ class Following:
     rate: float
     """Median of the sending rate, bytes per second."""
     loss: float
-    """Median of the reported loss event rate; 0 where the library does not report it."""
+    """Median of the loss event rates above 0 that the receiver reported; 0 without any.
+
+    Its first loss event ends its slow start, which may last into the second half of the session on a busy machine.
+    """
 
     @property
     def ok(self) -> bool:
@@ -113,7 +116,8 @@ def following(case: Case, printed: dict[str, list[dict[str, Any]]]) -> Following
     if case.sender == "ours":
         limiting = mean(row["clr"] == NODES[case.lossy] for row in states)
         ratio = median(row["rate"] / row["clr_rate"] for row in states)
-        return Following(limiting, ratio, median(row["rate"] for row in states), median(row["clr_loss"] for row in states))
+        losses = [row["clr_loss"] for row in states if row["clr"] == NODES[case.lossy] and row["clr_loss"]]
+        return Following(limiting, ratio, median(row["rate"] for row in states), median(losses) if losses else 0.0)
     rates = [row["rate"] / 8 for row in rows if row["event"] == "TX_RATE_CHANGED" and since < row["t"] < until]
     rate = median(rates) if rates else MOST / 8
     if case.lossy == "nrl":
