@@ -95,9 +95,9 @@ class Following:
     rate: float
     """Median of the sending rate, bytes per second."""
     loss: float
-    """Median of the loss event rates above 0 that the receiver reported; 0 without any.
+    """Median of the loss event rates that the receiver reported; 0 without any report.
 
-    Its first loss event ends its slow start, which may last into the second half of the session on a busy machine.
+    Reports of libnorm1's receiver before its first loss event, which may be late on a busy machine, are left out.
     """
 
     @property

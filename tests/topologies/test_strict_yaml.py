@@ -1,4 +1,4 @@
-"""How texts of scenarios and of `--set` become values."""
+"""Types of YAML scalars: integers, floats and strings in scenario files and in values of `--set`."""
 
 from typing import Any
 

@@ -24,9 +24,9 @@ MOST_EVENTS: Final = 2 * INTERVALS
 def mean_interval(present: float, closed: Sequence[float], discounts: Sequence[float], factor: float = 1.0) -> float:
     """Return the average loss interval in packets (RFC 5348 5.4).
 
-    `present` is the interval without a loss event at its end, `closed` are the others, newest first, with a factor of the
-    weight of each in `discounts`. The present interval takes the place of the oldest one where that makes the average larger;
-    `factor` is a further one of the others then.
+    `present` is the interval since the last loss event, `closed` are the intervals between loss events, newest first. Their
+    weights are multiplied by their `discounts`. The present interval takes the place of the oldest one where that makes the
+    average larger; the weights of the others are multiplied by `factor`, too, for that average.
     """
     total, weights = present, 1.0
     for weight, discount, interval in zip(_NEXT_WEIGHTS, discounts, closed[:-1], strict=False):

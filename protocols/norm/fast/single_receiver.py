@@ -26,7 +26,7 @@ class MeasuringSenderState(FastSenderState):
             self.last_heard = now
             result = ADVANCED
         elif self._profile.backoff and super().take(message, now) != OTHER:
-            # Without a back-off a NACK would be sent, with what was measured, before the message is.
+            # Without a back-off `super().take` may send a NACK, whose loss and rate have to include this message.
             result = RESCHEDULE
         congestion = self.extras.congestion
         if result != OTHER and congestion is not None:
@@ -37,7 +37,7 @@ class MeasuringSenderState(FastSenderState):
         return result
 
     def interpret(self, message: FastData | FastInfo | FastProbe, now: float) -> int:
-        """Return OTHER: there is no short cut."""
+        """Return OTHER, so that the receiver interprets the message as a plain one, which measures it, too."""
         return OTHER
 
 
