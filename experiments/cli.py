@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMANDS", "EXIT_CODES", "app", "command", "invoke", "main"]
 
-YOUNG_OBJECTS = 20_000
-"""Number of new objects at which Python searches them for cycles of garbage (threshold 0 of the module gc)."""
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario, or all its cases, and show the results."),
     "attach": ("attach:attach", "Open a shell on a host of an emulation that runs."),
@@ -289,8 +287,6 @@ def main() -> None:
         # A name from the network may have characters that this terminal does not.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    # What is imported stays, so that searches for garbage find little meanwhile.
-    gc.set_threshold(YOUNG_OBJECTS, *gc.get_threshold()[1:])
     # No command has large matrices, and threads of numpy's BLAS take a fifteenth of the time of a short run.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     reason = outdated_modules()

@@ -103,7 +103,7 @@ def live() -> Iterator[Live]:
     found = Live()
     # Whoever publishes keeps thousands of objects for repairs, and makes no cycles: looking for some took a fifth of its time.
     thresholds = gc.get_threshold()
-    gc.set_threshold(max(thresholds[0], YOUNG_OBJECTS), *thresholds[1:])
+    gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
     # A search of all that is loaded by now would take 50 ms somewhere in the session, in which nothing is received or answered.
     gc.freeze()
     try:
