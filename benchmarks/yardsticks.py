@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from experiments.running.garbage import frozen
 from protocols.fast.contract import fan_out
 from protocols.machine import Group
 from protocols.norm.messages import Eot, Origin
@@ -33,12 +34,10 @@ class Measure:
 def timed(run: Callable[[], object]) -> float:
     """Return the CPU seconds of `run()`; objects that exist before are excluded from garbage collection."""
     gc.collect()
-    gc.freeze()
-    begin = time.process_time()
-    run()
-    cpu = time.process_time() - begin
-    gc.unfreeze()
-    return cpu
+    with frozen():
+        begin = time.process_time()
+        run()
+        return time.process_time() - begin
 
 
 def bare_loop(receivers: int, packets: int) -> Measure:

@@ -31,6 +31,8 @@ Where members of a group did not receive it for different reasons, each has all 
 """
 _MOST_KEPT = 100_000
 _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
+_REASONS = [REASONS.get(field.name, "") for field in fields(LinkCounts)[2:]]
+"""By the place of a count in `Hop.counts`; empty for counts of packets that arrived."""
 
 
 class Fate(NamedTuple):
@@ -212,12 +214,13 @@ class _Tap:
         network, own = self._network, Arrivals()
         for watcher in network.watchers:
             watcher.offered(now)
-        before, members = network.missed(self.ends), self._members(flight)
+        before, members = self.link.counts(), self._members(flight)
         missed = [self.link.losses_of(member) for member in members]
         self.link.carry(flight, now, own)
         for when, places in own.items():
             arrivals.setdefault(when, []).extend(places)
-        reason = " or ".join(REASONS[name] for name, count in network.missed(self.ends).items() if count > before[name])
+        counts = zip(_REASONS, before, self.link.counts(), strict=True)
+        reason = " or ".join([reason for reason, known, count in counts if reason and count > known])
         times = self._times(members, own)
         fates = []
         for member, known in zip(members, missed, strict=True):

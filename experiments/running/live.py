@@ -9,6 +9,7 @@ from math import inf
 from typing import Any
 
 from emu.loop import new_loop
+from experiments.running.garbage import frozen
 
 __all__ = ["FINISHED", "Ending", "Live", "live"]
 
@@ -104,11 +105,10 @@ def live() -> Iterator[Live]:
     # Whoever publishes keeps thousands of objects for repairs, and makes no cycles: looking for some took a fifth of its time.
     thresholds = gc.get_threshold()
     gc.set_threshold(YOUNG_OBJECTS, *thresholds[1:])
-    # A search of all that is loaded by now would take 50 ms somewhere in the session, in which nothing is received or answered.
-    gc.freeze()
     try:
-        yield found
+        # A search of all that is loaded would take 50 ms somewhere in the session, in which nothing is received or answered.
+        with frozen():
+            yield found
     finally:
-        gc.unfreeze()
         gc.set_threshold(*thresholds)
         found.loop.close()

@@ -23,11 +23,18 @@ EXCLUDED: Final = {NORMAL: (TIMED, SERIAL), TIMED: (NORMAL, SERIAL), SERIAL: KIN
 """Kind of a test -> kinds of tests of which none runs at the same time."""
 
 SHARED = {
-    # They share one Java process and one synthetic sweep.
+    # They share one Java process and one synthetic sweep, or the syntax trees of all files.
     "spark": (
         "tests/experiments/analysis/",
         "tests/experiments/report/",
         "tests/experiments/sweep/test_driver.py",
+    ),
+    "syntax": (
+        "tests/tidy/test_cycles.py",
+        "tests/tidy/test_imports.py",
+        "tests/tidy/test_shape.py",
+        "tests/tidy/test_words.py",
+        "tests/scripts/test_compiled.py",
     ),
 }
 """Unit -> folders and files."""
