@@ -32,7 +32,7 @@ Where members of a group did not receive it for different reasons, each has all 
 _MOST_KEPT = 100_000
 _MISSED = [field.name for field in fields(LinkCounts) if field.name in REASONS]
 _REASONS = [REASONS.get(field.name, "") for field in fields(LinkCounts)[2:]]
-"""By the place of a count in `Hop.counts`; empty for counts of packets that arrived."""
+"""Reasons in the order of the counts that `Hop.counts` returns; empty for a count of packets that arrived."""
 
 
 class Fate(NamedTuple):

@@ -56,7 +56,7 @@ class Burst(ABC):
         self.is_indexed = False
         """Whether receivers are listed by what they lack of it (`lacked`)."""
         self.shows_losses = False
-        """Whether a receiver may send a NACK for a lost message when the next one arrives; each loss is an event then."""
+        """Whether a receiver may send a NACK at the first packet after a loss; each loss is a simulation event then."""
         self.is_new = False
         """Whether all messages are first transmissions; otherwise some or all of them are repairs."""
         self.is_repeated = False

@@ -96,7 +96,7 @@ class Fti:
     """`Content.carried` of the object, which is not on the wire."""
     partition: Partition = field(init=False, compare=False, repr=False)
     is_coded: bool = field(init=False, compare=False, repr=False)
-    """Whether the FEC code has parity symbols that can be decoded, even if a receiver's FTI has `usable` 0."""
+    """Whether the FEC code has parity symbols that can be decoded; unchanged where a receiver sets `usable` to 0."""
     usable: int = field(init=False, compare=False, repr=False)
     """Parity symbols per block that can be decoded: none of elements of 16 bits if they may have an odd number of bytes, as NRL
     NORM does not send the second byte of their last element."""
